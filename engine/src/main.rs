@@ -1,0 +1,5 @@
+//! The binary `headwater`.
+
+fn main() -> std::process::ExitCode {
+    headwater::cli::main()
+}

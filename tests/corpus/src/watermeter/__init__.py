@@ -1,0 +1,1 @@
+"""Retention, alarm rules and billing export of the metering backend."""
