@@ -3,8 +3,9 @@
 //! Everything before [`drive`] spends nothing. Everything after it keeps the raw log and the
 //! workspace, whatever goes wrong, and says that the session has spent.
 
-use crate::confine::bwrap::{self, Bwrap, Proof};
+use crate::confine::bwrap::{self, Bwrap};
 use crate::confine::cancel::Cancel;
+use crate::confine::proof::{self, Proof};
 use crate::confine::view::{CONFIGURATION, HARNESS_DIRECTORY, HostView, Request};
 use crate::document::{self, Front};
 use crate::engine::Engine;
@@ -256,7 +257,7 @@ fn prepare<'a>(options: &'a Record, cancel: &Cancel, progress: Progress) -> Outc
     let confined =
         bwrap::Plan { bwrap, view, files: credentials.iter().map(|c| c.file.clone()).collect(), environment, command };
     let (proof, harness_digest) =
-        rayon::join(|| bwrap::prove(&confined, cancel), || File::open(harness.program()).and_then(Digest::of_reader));
+        rayon::join(|| proof::prove(&confined, cancel), || File::open(harness.program()).and_then(Digest::of_reader));
     let proof = proof?;
     let harness_digest = harness_digest.map_err(|e| Failure::io(harness.program().display(), e))?;
 

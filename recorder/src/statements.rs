@@ -2,7 +2,7 @@
 //!
 //! Counts and digests are ours. A name that the session or its provider could choose is put into code marks.
 
-use crate::confine::bwrap::Proof;
+use crate::confine::proof::Proof;
 use crate::confine::view::HostView;
 use crate::document::{Statement, code};
 use crate::harness::drive::{Ended, Limits};
@@ -80,9 +80,19 @@ fn confinement(facts: &Facts<'_>) -> String {
     let shares_network = facts.proof.shared_namespaces.iter().any(|n| n == "net");
     let network =
         if shares_network { "The network is the host's: this channel is open." } else { "The network is its own." };
+    let proof = facts.proof;
+    let left_out = match &proof.landlock.left_out[..] {
+        [] => String::new(),
+        parts => format!(" (not held by it: {})", parts.join("; ")),
+    };
+    let held = format!(
+        "Landlock of ABI {} holds the session to that view{left_out}, and a filter of system calls, {}. The harness is \
+         closed to every other process; {} attacks on it were tried here before the session, and none succeeded.",
+        proof.landlock.abi, proof.filter, proof.attacks
+    );
     format!(
         "{} on Linux {}, host view, namespaces of its own: {}. No capability in any set, no new privileges, an \
-         environment of a fixed list. Besides its workspace the session saw {}. {network}",
+         environment of a fixed list. Besides its workspace the session saw {}. {held} {network}",
         code(&facts.proof.bwrap),
         code(facts.kernel),
         facts.proof.own_namespaces.join(", "),

@@ -159,8 +159,9 @@ fn the_environment_of_a_session_is_the_list_and_nothing_else() -> Result<()> {
     let studio = Studio::new()?;
     let take = studio.take("environment")?.environment("SECRET_TOKEN", "x").environment("LC_ALL", "C");
     let take = take.environment("TZ", "Asia/Tokyo");
-    // The shell's own additions are not the harness's: what is read is the environment of its parent.
-    let told = seen(&studio, take, "tr '\\0' '\\n' </proc/$PPID/environ | sort")?;
+    // The harness is closed to its own calls, so it is what they inherit that is read, less the shell's own additions.
+    let bare = "env -u PWD -u OLDPWD -u SHLVL -u _ sh -c \"tr '\\\\0' '\\\\n' </proc/\\$\\$/environ\" | sort";
+    let told = seen(&studio, take, bare)?;
     let mut names = Vec::new();
     for line in told.lines() {
         let (name, value) = line.split_once('=').context("a variable")?;

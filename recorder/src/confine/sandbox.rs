@@ -1,15 +1,18 @@
 //! One process tree inside the view: started, released, signalled, ended whole.
 //!
 //! Three processes stand between the recorder and the harness: bwrap itself, the first process of the session's own
-//! process namespace, and the gate. The gate is a shell line that says `ready` on the channel and waits for a line
-//! back before it becomes the command. So the recorder knows when the view stands and that nothing has been spent
+//! process namespace, and the [`launcher`](super::launcher), which says `ready` on the channel and waits for a byte back
+//! before it becomes the command. So the recorder knows when the session is confined and that nothing has been spent
 //! until then, it can take hold of the whole tree before the command runs, and a session whose recorder died while
-//! bwrap was at work ends at the gate.
+//! bwrap was at work ends at that gate. The guard speaks next, from inside the command and before its first
+//! instruction: what does not begin with its word is no session.
 
 use crate::confine::bwrap::{Plan, diagnose, refuse_root};
 use crate::confine::cancel::Cancel;
+use crate::confine::launcher::{LAUNCH, NOT_EXECUTED, Orders, READY, SAYS};
 use crate::confine::memory::sealed;
 use crate::confine::sys;
+use crate::confine::view::LAUNCHER;
 use crate::status::{Failure, Outcome, Status};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -19,16 +22,14 @@ use std::fs;
 use std::io::{ErrorKind, PipeReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// The gate. `read` takes single bytes from a socket, so nothing meant for the command is lost.
-const GATE: &str = "echo ready && read -r _ <&1 && exec \"$@\"";
-const READY: &[u8] = b"ready\n";
-/// The command of the gate, without the variables that bwrap and shells add to an environment.
-const BARE_ENV: [&str; 9] = ["/usr/bin/env", "-u", "PWD", "-u", "OLDPWD", "-u", "SHLVL", "-u", "_"];
+/// What the guard says; the same as in `recorder/preload/src/lib.rs`.
+const GUARDED: &[u8] = b"guarded\n";
 
 /// How long bwrap may take to set the view up.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -51,6 +52,13 @@ pub enum Step<'a> {
     Ended,
 }
 
+/// What came in place of a word.
+enum Heard {
+    Word,
+    Other(String),
+    End,
+}
+
 /// A process tree inside a view. Dropped, it is killed whole.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -58,6 +66,8 @@ pub struct Sandbox {
     bwrap_ended: OwnedFd,
     /// The first of the session's process namespace: the kernel ends all others before it is gone.
     first: Option<Process>,
+    /// What the command looked like from here when the guard had spoken.
+    guarded: Option<Looks>,
     channel: Option<UnixStream>,
     errors: Option<PipeReader>,
     errors_kept: Vec<u8>,
@@ -81,17 +91,27 @@ impl Sandbox {
     /// [`Status::Unconfined`] and [`Status::NotEntered`] as bwrap's own message says, [`Status::Internal`] otherwise.
     pub fn start(plan: &Plan, command: &[OsString], stdin: OwnedFd, cancel: &Cancel) -> Outcome<Self> {
         refuse_root()?;
-        let files = plan.files.iter().map(|file| sealed("file", &file.bytes)).collect::<Outcome<Vec<_>>>()?;
+        let restrictions = plan.restrictions()?;
+        refuse_nul(command.iter().chain(plan.environment.iter().flat_map(|(name, value)| [name, value])))?;
+        let orders = Orders {
+            rules: restrictions.rules,
+            filter: restrictions.filter,
+            command: command.to_vec(),
+            environment: plan.environment.clone(),
+        };
+        let orders = serde_json::to_vec(&orders).map_err(|e| Failure::io("the launcher's orders", e))?;
+        let orders = sealed("orders", &orders)?;
+        let files = plan.in_memory().map(|(_, _, bytes)| sealed("file", bytes)).collect::<Outcome<Vec<_>>>()?;
         let numbers: Vec<RawFd> = files.iter().map(AsRawFd::as_raw_fd).collect();
         // In memory rather than on the command line, which the session can read and which has a limit.
         let options = sealed("options", &joined(&plan.options(&numbers))?)?;
-        let keep: Vec<BorrowedFd<'_>> = files.iter().chain([&options]).map(AsFd::as_fd).collect();
+        let keep: Vec<BorrowedFd<'_>> = files.iter().chain([&options, &orders]).map(AsFd::as_fd).collect();
 
         let mut bwrap = Command::new(&plan.bwrap.path);
         bwrap.arg("--args").arg(options.as_raw_fd().to_string());
-        bwrap.args(["--", "/bin/sh", "-c", GATE, "gate"]).args(BARE_ENV).args(command);
+        bwrap.args(["--", LAUNCHER, LAUNCH]).arg(orders.as_raw_fd().to_string());
         let mut sandbox = Self::spawn(bwrap, &keep, stdin)?;
-        drop((files, options));
+        drop((files, options, orders));
 
         sandbox.wait_for_gate(cancel)?;
         // Looked up rather than reported by bwrap's `--info-fd`: bwrap writes that report after it has tied its life to
@@ -131,6 +151,7 @@ impl Sandbox {
             bwrap: child,
             bwrap_ended,
             first: None,
+            guarded: None,
             channel: Some(channel),
             errors: Some(errors),
             errors_kept: Vec::new(),
@@ -140,36 +161,81 @@ impl Sandbox {
     }
 
     fn wait_for_gate(&mut self, cancel: &Cancel) -> Outcome<()> {
-        let deadline = Instant::now() + START_LIMIT;
-        let mut seen = Vec::new();
-        while seen != READY {
-            match self.step(deadline, Some(cancel))? {
-                Step::Bytes(bytes) => seen.extend_from_slice(bytes),
-                Step::Cancelled => return Err(Cancel::failure()),
-                Step::Deadline => {
-                    let message = format!("bwrap did not set the view up in {} s", START_LIMIT.as_secs());
-                    return Err(Failure::new(Status::Unconfined, message).remedy("check the file systems it binds"));
-                }
-                Step::Ended => return Err(diagnose(&self.errors())),
+        match self.expect(READY, cancel)? {
+            Heard::Word => Ok(()),
+            Heard::Other(text) => {
+                let message = format!("bwrap printed {text:?} in place of a session");
+                Err(Failure::new(Status::Unconfined, message).remedy("use the bubblewrap of the distribution"))
             }
-            if !READY.starts_with(&seen) {
-                let message = format!("bwrap printed {:?} in place of a session", String::from_utf8_lossy(&seen));
-                return Err(Failure::new(Status::Unconfined, message).remedy("use the bubblewrap of the distribution"));
-            }
+            Heard::End => Err(diagnose(&self.errors())),
         }
-        Ok(())
     }
 
-    /// Opens the gate: the command runs from here on.
+    /// Opens the gate, and returns when the command is loaded and guarded: it runs from here on.
     ///
     /// # Errors
-    /// [`Status::Internal`] where the gate is gone.
-    pub fn release(&mut self) -> Outcome<()> {
+    /// [`Status::HarnessFailed`] where the command cannot be executed; [`Status::Unconfined`] where it does not load
+    /// the guard; [`Status::Internal`] where the gate is gone. Nothing has been spent then.
+    pub fn release(&mut self, cancel: &Cancel) -> Outcome<()> {
         let failed = |e| Failure::io("the session ended before its command", e);
         match &mut self.channel {
-            Some(channel) => channel.write_all(b"\n").map_err(failed),
-            None => Err(failed(ErrorKind::UnexpectedEof.into())),
+            Some(channel) => channel.write_all(b"\n").map_err(failed)?,
+            None => return Err(failed(ErrorKind::UnexpectedEof.into())),
         }
+        match self.expect(GUARDED, cancel)? {
+            Heard::Word => {
+                self.guarded = self.command().and_then(|command| looks(command.pid));
+                Ok(())
+            }
+            Heard::Other(_) => Err(unguarded("it does not load the guard")),
+            Heard::End => {
+                let code = self.exit.and_then(|exit| exit.code()).and_then(|code| u8::try_from(code).ok());
+                let errors = self.errors();
+                match errors.lines().find_map(|line| line.strip_prefix(SAYS)) {
+                    Some(why) if code.is_some_and(|code| NOT_EXECUTED.contains(&code)) => {
+                        let message = format!("the harness could not be executed: {why}");
+                        let remedy = "name a harness whose interpreter or loader is in the view, and that this user may \
+                                      execute";
+                        Err(Failure::new(Status::HarnessFailed, message).remedy(remedy))
+                    }
+                    _ => Err(unguarded(&format!("it ended first; {errors}"))),
+                }
+            }
+        }
+    }
+
+    /// Refuses a command that has executed another program since the guard has spoken: the guard is gone then.
+    ///
+    /// # Errors
+    /// [`Status::Unconfined`].
+    pub fn check_guarded(&self) -> Outcome<()> {
+        let now = self.command().and_then(|command| looks(command.pid));
+        // What has ended is not replaced, and holds nothing any more.
+        match (&self.guarded, now) {
+            (Some(then), Some(now)) if *then != now => Err(unguarded("it executed another program")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for `word` on the channel, and takes nothing that comes after it.
+    fn expect(&mut self, word: &[u8], cancel: &Cancel) -> Outcome<Heard> {
+        let deadline = Instant::now() + START_LIMIT;
+        let mut heard = Vec::new();
+        while heard != word {
+            match self.step_within(word.len() - heard.len(), deadline, Some(cancel))? {
+                Step::Bytes(bytes) => heard.extend_from_slice(bytes),
+                Step::Cancelled => return Err(Cancel::failure()),
+                Step::Deadline => {
+                    let message = format!("the session was not set up in {} s", START_LIMIT.as_secs());
+                    return Err(Failure::new(Status::Unconfined, message).remedy("check the file systems it binds"));
+                }
+                Step::Ended => return Ok(Heard::End),
+            }
+            if !word.starts_with(&heard) {
+                return Ok(Heard::Other(String::from_utf8_lossy(&heard).into_owned()));
+            }
+        }
+        Ok(Heard::Word)
     }
 
     /// Waits for the next thing to happen. Bytes come first, so that a command which never stops writing is seen to
@@ -178,13 +244,18 @@ impl Sandbox {
     /// # Errors
     /// [`Status::Internal`] where the descriptors cannot be waited for or read.
     pub fn step(&mut self, deadline: Instant, cancel: Option<&Cancel>) -> Outcome<Step<'_>> {
+        self.step_within(PIECE, deadline, cancel)
+    }
+
+    /// The same, with at most `most` bytes.
+    fn step_within(&mut self, most: usize, deadline: Instant, cancel: Option<&Cancel>) -> Outcome<Step<'_>> {
         loop {
             self.read_errors()?;
             if cancel.is_some_and(Cancel::requested) {
                 return Ok(Step::Cancelled);
             }
             let all_ended = self.all_ended()?;
-            match self.read_channel()? {
+            match self.read_channel(most)? {
                 Some(n) if n > 0 => return Ok(Step::Bytes(&self.piece[..n])),
                 Some(_) => self.channel = None,
                 None => {}
@@ -238,9 +309,10 @@ impl Sandbox {
     }
 
     /// Bytes read into the piece; `Some(0)` at the end; `None` where there is nothing now.
-    fn read_channel(&mut self) -> Outcome<Option<usize>> {
+    fn read_channel(&mut self, most: usize) -> Outcome<Option<usize>> {
+        let piece = &mut self.piece[..most.min(PIECE)];
         match &mut self.channel {
-            Some(channel) => read_some(channel, &mut self.piece).map_err(|e| Failure::io("the session's output", e)),
+            Some(channel) => read_some(channel, piece).map_err(|e| Failure::io("the session's output", e)),
             None => Ok(None),
         }
     }
@@ -279,8 +351,11 @@ impl Sandbox {
 
     /// Asks the command to end, by SIGTERM to it alone. False where it is not there any more.
     pub fn ask_to_end(&self) -> bool {
-        let command = self.first.as_ref().and_then(|first| child_of(first.pid, "2"));
-        command.is_some_and(|command| sys::signal(command.fd.as_fd(), libc::SIGTERM).is_ok())
+        self.command().is_some_and(|command| sys::signal(command.fd.as_fd(), libc::SIGTERM).is_ok())
+    }
+
+    fn command(&self) -> Option<Process> {
+        self.first.as_ref().and_then(|first| child_of(first.pid, "2"))
     }
 
     /// Ends every process of the session. They are gone when [`Sandbox::step`] gives [`Step::Ended`].
@@ -309,12 +384,20 @@ impl Drop for Sandbox {
     }
 }
 
-/// The words as bwrap reads them from a descriptor: each ended by NUL. One that holds a NUL would be two options.
+/// The words as bwrap reads them from a descriptor: each ended by NUL.
 fn joined(words: &[OsString]) -> Outcome<Vec<u8>> {
-    if let Some(word) = words.iter().find(|word| word.as_bytes().contains(&0)) {
-        return Err(Failure::new(Status::Usage, format!("{word:?} holds a NUL, which no path and no variable may")));
-    }
+    refuse_nul(words)?;
     Ok(words.iter().flat_map(|word| word.as_bytes().iter().copied().chain([0])).collect())
+}
+
+/// Refuses a word that would be two.
+fn refuse_nul<'a>(words: impl IntoIterator<Item = &'a OsString>) -> Outcome<()> {
+    match words.into_iter().find(|word| word.as_bytes().contains(&0)) {
+        Some(word) => {
+            Err(Failure::new(Status::Usage, format!("{word:?} holds a NUL, which no path and no variable may")))
+        }
+        None => Ok(()),
+    }
 }
 
 fn read_some(from: &mut impl Read, into: &mut [u8]) -> std::io::Result<Option<usize>> {
@@ -328,6 +411,26 @@ fn read_some(from: &mut impl Read, into: &mut [u8]) -> std::io::Result<Option<us
             Err(e) => return Err(e),
         }
     }
+}
+
+/// What is seen of a process from outside and changes where it executes another program: the file that it executes, and
+/// who owns its entries in `/proc`, which is not its user while it is closed.
+#[derive(Debug, PartialEq, Eq)]
+struct Looks {
+    program: (u64, u64),
+    owner: u32,
+}
+
+fn looks(pid: u32) -> Option<Looks> {
+    let program = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
+    let owner = fs::metadata(format!("/proc/{pid}/environ")).ok()?.uid();
+    Some(Looks { program: (program.dev(), program.ino()), owner })
+}
+
+fn unguarded(what: &str) -> Failure {
+    let message = format!("the harness cannot be closed to its tools: {what}");
+    let remedy = "use a harness that is linked dynamically, as the pinned one is, and no script that starts it";
+    Failure::new(Status::Unconfined, message).remedy(remedy)
 }
 
 fn polled(fd: BorrowedFd<'_>) -> PollFlags {
@@ -418,7 +521,7 @@ mod tests {
         drop(start().unwrap());
         assert!(!place.workspace.join("ran").exists());
         let mut sandbox = start().unwrap();
-        sandbox.release().unwrap();
+        sandbox.release(&Cancel::never().unwrap()).unwrap();
         assert!(matches!(sandbox.step(Instant::now() + Duration::from_secs(10), None).unwrap(), Step::Ended));
         assert!(place.workspace.join("ran").exists());
     }
@@ -446,8 +549,8 @@ mod tests {
             return;
         }
         let place = Place::new("");
-        let refused =
-            Sandbox::start(&place.plan(), &[], sealed("stdin", b"").unwrap(), &Cancel::never().unwrap()).unwrap_err();
+        let refused = Sandbox::start(&place.plan(), &[], sealed("stdin", b"").unwrap(), &Cancel::never().unwrap());
+        let refused = refused.map(drop).unwrap_err();
         assert_eq!((refused.status, refused.spent), (Status::Unconfined, false));
         assert_eq!(refused.remedy.unwrap(), "run it as an ordinary user");
     }
@@ -459,6 +562,6 @@ mod tests {
         let mut plan = place.plan();
         plan.environment.push(("A".into(), "x\0--bind\0/\0/host".into()));
         let start = Sandbox::start(&plan, &[], sealed("stdin", b"").unwrap(), &Cancel::never().unwrap());
-        assert_eq!(start.unwrap_err().status, Status::Usage);
+        assert_eq!(start.map(drop).unwrap_err().status, Status::Usage);
     }
 }

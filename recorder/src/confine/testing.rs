@@ -1,14 +1,18 @@
 //! What tests of the confinement share: an ordinary user to run as, and a place for a session.
 
 use crate::confine::bwrap::{Bwrap, Plan};
+use crate::confine::cancel::Cancel;
+use crate::confine::memory::sealed;
+use crate::confine::sandbox::{Sandbox, Step};
 use crate::confine::view::{HARNESS, HARNESS_DIRECTORY, HostView, Request};
 use nix::unistd::geteuid;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The user that tests started by root run as: nobody.
@@ -132,11 +136,57 @@ impl Place {
     }
 }
 
-/// How many processes have `mark` among their arguments.
+/// Makes this test binary what the recorder is: the launcher of its sessions, where it is started inside as that.
+#[used]
+#[allow(unsafe_code)]
+// SAFETY: the loader calls each function of this list once, before `main` and with one thread; what the standard
+// library needs to know of the arguments it has by then, by an earlier entry of the same list.
+#[unsafe(link_section = ".init_array")]
+static LAUNCHER_OF_TESTS: extern "C" fn() = launcher_of_tests;
+
+extern "C" fn launcher_of_tests() {
+    if let Some(code) = crate::confine::launcher::entered() {
+        std::process::exit(code.into());
+    }
+}
+
+/// What a shell script prints in a session of `plan`.
+pub(crate) fn printed(plan: &Plan, script: &str) -> String {
+    printed_by(plan, &["/bin/sh", "-c", script])
+}
+
+/// What a command prints in a session of `plan`, on both of its outputs.
+pub(crate) fn printed_by(plan: &Plan, command: &[&str]) -> String {
+    let command: Vec<_> = command.iter().map(OsString::from).collect();
+    let cancel = Cancel::never().unwrap();
+    let mut sandbox = Sandbox::start(plan, &command, sealed("stdin", b"").unwrap(), &cancel).unwrap();
+    sandbox.release(&cancel).unwrap();
+    let mut out = Vec::new();
+    loop {
+        match sandbox.step(Instant::now() + Duration::from_secs(30), None).unwrap() {
+            Step::Bytes(bytes) => out.extend_from_slice(bytes),
+            Step::Ended => return String::from_utf8(out).unwrap() + &sandbox.errors(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A program that stands in for the bwrap of another host. A shell writes it: a file that this process held open
+/// for writing could not be executed while another thread starts something.
+pub(crate) fn other_bwrap(place: &Place, script: &str) -> PathBuf {
+    let path = place.directory.path().join("bwrap");
+    let text = format!("#!/bin/sh\n[ \"$1\" = --version ] && echo bubblewrap 9 && exit\n{script}\n");
+    let write = "printf %s \"$1\" >\"$2\" && chmod 755 \"$2\"";
+    let written = Command::new("/bin/sh").args(["-c", write, "sh", &text]).arg(&path).status().unwrap();
+    assert!(written.success());
+    path
+}
+
+/// How many processes have `mark` among their arguments, as a word or as the name of a path.
 pub(crate) fn processes_with(mark: &str) -> usize {
     let has_mark = |path: PathBuf| {
         let line = fs::read(path.join("cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
+        line.split(|byte| *byte == 0).any(|word| word.rsplit(|byte| *byte == b'/').next() == Some(mark.as_bytes()))
     };
     fs::read_dir("/proc").unwrap().flatten().filter(|entry| has_mark(entry.path())).count()
 }

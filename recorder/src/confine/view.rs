@@ -20,8 +20,15 @@ pub const ENGINE: &str = "/opt/headwater/bin/headwater";
 pub const HARNESS_DIRECTORY: &str = "/opt/headwater/harness";
 /// The harness inside.
 pub const HARNESS: &str = "/opt/headwater/harness/claude";
+/// The launcher inside: this program, which holds a session to its view and becomes the harness.
+pub const LAUNCHER: &str = "/opt/headwater/launcher";
+/// The guard inside: the library that closes the harness to its tools.
+pub const GUARD: &str = "/opt/headwater/guard.so";
 /// The configuration directory of the session, in memory: `HOME` and `CLAUDE_CONFIG_DIR`.
 pub const CONFIGURATION: &str = "/opt/headwater/config";
+
+/// The guard, as `build.rs` has built it.
+const GUARD_BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guard.so"));
 
 /// The most that the session may write to its `/tmp`, in bytes: a runaway command must not fill the host's memory.
 pub const TMP_BYTES: u64 = 4 << 30;
@@ -46,6 +53,8 @@ pub enum Shown {
     ReadOnly(PathBuf),
     /// A tree of the host, which can be written. The path is the one on the host.
     ReadWrite(PathBuf),
+    /// A file of the recorder's own, in memory, which cannot be written.
+    Given(&'static [u8]),
     /// A link with this target, as the host has it.
     Link(PathBuf),
     /// A process file system of the session's own.
@@ -72,7 +81,7 @@ pub struct Item {
 impl fmt::Display for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = match &self.shown {
-            Shown::ReadOnly(_) => "read-only",
+            Shown::ReadOnly(_) | Shown::Given(_) => "read-only",
             Shown::ReadWrite(_) => "read-write",
             Shown::Link(target) => return write!(f, "{} (link to {})", on_one_line(&self.path), on_one_line(target)),
             Shown::Processes | Shown::Devices | Shown::Memory { .. } => "private",
@@ -150,6 +159,9 @@ impl HostView {
             let path = Path::new(HARNESS_DIRECTORY).join(file_name(name)?);
             items.push(read_only(path, file(source)?, "a file of the harness"));
         }
+        let launcher = std::env::current_exe().map_err(|e| Failure::io("this program cannot be found", e))?;
+        items.push(read_only(LAUNCHER.into(), launcher, "the launcher"));
+        items.push(Item { path: GUARD.into(), shown: Shown::Given(GUARD_BYTES), what: "the guard of the harness" });
         items.push(Item {
             path: CONFIGURATION.into(),
             shown: Shown::Memory { mode: 0o700, bytes: CONFIGURATION_BYTES },
@@ -308,7 +320,7 @@ fn refuse_place(path: &Path, what: &str, items: &[Item]) -> Outcome<()> {
     for item in items {
         let source = match &item.shown {
             Shown::ReadOnly(source) | Shown::ReadWrite(source) => source,
-            Shown::Link(_) | Shown::Hidden => &item.path,
+            Shown::Link(_) | Shown::Given(_) | Shown::Hidden => &item.path,
             Shown::Processes | Shown::Devices | Shown::Memory { .. } if item.path.starts_with(path) => &item.path,
             _ => continue,
         };
@@ -500,12 +512,15 @@ mod tests {
         let (workspace, logs) = (place.workspace.display(), place.logs.display());
         let own = lines(root.path(), &view.items()[BARE.len()..]);
         let sh = Path::new("/bin/sh").canonicalize().unwrap();
+        let this = std::env::current_exe().unwrap();
         assert_eq!(
             own,
             [
                 format!("/opt/headwater/bin/headwater (the engine, read-only) {}", "/usr/bin/true"),
                 format!("/opt/headwater/harness/claude (the harness, read-only) {}", sh.display()),
                 format!("/opt/headwater/harness/script (a file of the harness, read-only) {}", place.script.display()),
+                format!("/opt/headwater/launcher (the launcher, read-only) {}", this.display()),
+                "/opt/headwater/guard.so (the guard of the harness, read-only)".to_owned(),
                 "/opt/headwater/config (the configuration directory, private)".to_owned(),
                 format!("{workspace} (the workspace, read-write) {workspace}"),
                 format!("{logs} (the log directory, read-write) {logs}"),
