@@ -5,7 +5,7 @@ use crate::harness::scripted;
 use crate::modes;
 use crate::options::{Format, Record};
 use crate::progress::Progress;
-use crate::record::{self, Recorded};
+use crate::record::{self, Done, Recorded};
 use crate::status::{Failure, Outcome, Status};
 use clap::{CommandFactory, Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
@@ -26,6 +26,13 @@ enum Command {
     /// Record one session of a probe, and have the engine confirm its transcript
     #[command(after_help = RECORD_EXAMPLES)]
     Record(Box<Record>),
+    /// Print what a session would see of this host, and start none
+    #[command(
+        after_help = "Examples:\n  headwater-recorder view --print\n  headwater-recorder view --print --closure tools.paths \
+                      --workspace DIR --format json\n\nIt needs no corpus and no credentials. What is not named stands as \
+                      a word: WORKSPACE, LOGS."
+    )]
+    View(modes::View),
     /// Read a session's stream from standard input and print its event
     #[command(
         after_help = "Examples:\n  headwater-recorder transform --probe WM-PR-0001 --session a < run.raw.jsonl\n  \
@@ -66,6 +73,7 @@ const RECORD_EXAMPLES: &str = "Examples:
   headwater-recorder record --corpus . --probe WM-PR-0001 --session first --out first.md
   headwater-recorder record --corpus . --probe WM-PR-0004 --session a --model claude-haiku-4-5 --max-turns 20 --out a.md
   headwater-recorder record --corpus . --probe WM-PR-0001 --session dry --harness scripted:script.json --out dry.md
+  headwater-recorder record --corpus . --probe WM-PR-0001 --session a --closure tools.paths --out a.md --explain
 
 A session works in a fresh copy of the commit, without the instrument, sealed for the probe; --workspace names another
 tree. Everything that can be refused is refused before the harness starts.";
@@ -96,6 +104,7 @@ pub fn main() -> ExitCode {
 fn run(command: &Command) -> Outcome<()> {
     match command {
         Command::Record(options) => record(options),
+        Command::View(args) => args.run(),
         Command::Transform(args) => args.run(),
         Command::Provider(args) => args.run(),
         Command::Answer(args) => args.run(),
@@ -117,7 +126,13 @@ fn record(options: &Record) -> Outcome<()> {
         print_failure(failure);
         pass_on();
     }
-    print(&recorded(&outcome?, options.format)?).map_err(Failure::after_spending)
+    match outcome? {
+        Done::Recorded(done) => print(&recorded(&done, options.format)?).map_err(Failure::after_spending),
+        Done::Explained(explanation) => print(&match options.format {
+            Format::Text => explanation.text(),
+            Format::Json => explanation.json()?,
+        }),
+    }
 }
 
 fn recorded(recorded: &Recorded, format: Format) -> Outcome<String> {

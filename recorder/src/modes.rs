@@ -2,7 +2,12 @@
 //! starts a harness.
 
 use crate::cli::print;
+use crate::confine::view::list::List;
+use crate::confine::view::{self, ENGINE, HARNESS};
 use crate::engine::Engine;
+use crate::files::Scratch;
+use crate::harness::choice::Harness;
+use crate::options::{Format, Seen};
 use crate::record::{corpus, selected};
 use crate::status::{Failure, Outcome, Status};
 use crate::transform::event::{self, Trees};
@@ -13,6 +18,7 @@ use clap::Args;
 use headwater_contract::keys::Tier;
 use headwater_contract::transcript;
 use headwater_contract::yaml;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -109,6 +115,83 @@ impl Answer {
             transcript::Answer::None | transcript::Answer::NotObserved => "null".into(),
         };
         print(&format!("{text}\n"))
+    }
+}
+
+/// `view --print`
+#[derive(Debug, Args)]
+pub struct View {
+    /// Print the list: path, kind, mode, source and what it is. It is all that this command does
+    #[arg(long)]
+    print: bool,
+    #[command(flatten)]
+    seen: Seen,
+    /// The tree a session works in; without it, the list says WORKSPACE
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// The log directory of the run; without it, the list says LOGS
+    #[arg(long, value_name = "DIR")]
+    logs: Option<PathBuf>,
+    /// The harness: a program, or `scripted:FILE` for the scripted harness; without it, `claude` of the PATH
+    #[arg(long, value_name = "PATH")]
+    harness: Option<String>,
+    /// The engine; without it, `headwater` beside this program, then of the PATH
+    #[arg(long, value_name = "PATH")]
+    engine: Option<PathBuf>,
+    /// How the list is printed
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+impl View {
+    /// Prints the view of a session with these options. What is not named, and not found, has a stand-in while the view
+    /// is made: a directory that goes away, or this program.
+    ///
+    /// # Errors
+    /// Those of the view; [`Status::Missing`] for a harness or an engine that is named and is none.
+    pub fn run(&self) -> Outcome<()> {
+        let (workspace, logs) = (Scratch::new("work-")?, Scratch::new("headwater-logs-")?);
+        let this = std::env::current_exe().map_err(|e| Failure::io("this program cannot be found", e))?;
+        let search = std::env::var_os("PATH");
+        let mut unknown = Vec::new();
+        let harness = match Harness::find(self.harness.as_deref().map(OsStr::new), search.as_deref()) {
+            Err(_) if self.harness.is_none() => {
+                unknown.push((PathBuf::from(HARNESS), ""));
+                Harness::Program(this.clone())
+            }
+            found => found?,
+        };
+        let engine = match Engine::find(self.engine.as_deref()) {
+            Err(_) if self.engine.is_none() => {
+                unknown.push((PathBuf::from(ENGINE), ""));
+                this
+            }
+            found => found?.path,
+        };
+        let closure = self.seen.closure()?;
+        let view = view::View::new(&view::Request {
+            workspace: self.workspace.as_deref().unwrap_or(workspace.path()),
+            logs: self.logs.as_deref().unwrap_or(logs.path()),
+            harness: harness.program(),
+            beside_harness: &harness.beside(),
+            engine: &engine,
+            closure: closure.as_ref(),
+            host_network: true,
+        })?;
+        for (given, path, word) in [(&self.workspace, view.workspace(), "WORKSPACE"), (&self.logs, view.logs(), "LOGS")]
+        {
+            if given.is_none() {
+                unknown.push((path.to_path_buf(), word));
+            }
+        }
+        let unknown: Vec<_> = unknown.iter().map(|(path, word)| (path.as_path(), *word)).collect();
+        let list = List::of(&view, &unknown);
+        print(&match self.format {
+            Format::Text => list.text(),
+            Format::Json => {
+                serde_json::to_string_pretty(&list).map(|text| text + "\n").map_err(|e| Failure::io("the list", e))?
+            }
+        })
     }
 }
 

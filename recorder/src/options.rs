@@ -1,5 +1,8 @@
 //! What a recording is asked for.
 
+use crate::confine::view::Kind;
+use crate::confine::view::closure::Closure;
+use crate::status::{Failure, Outcome, Status};
 use clap::Args;
 use headwater_contract::keys::{Arm, Tier};
 use std::path::PathBuf;
@@ -87,13 +90,46 @@ pub struct Record {
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
 
-    /// More of the host for the session to read: a file that lists paths, one a line (store paths where Nix is)
-    #[arg(long, value_name = "FILE")]
-    pub closure: Option<PathBuf>,
+    #[command(flatten)]
+    pub seen: Seen,
+
+    /// Print how the session would be confined, and how its harness would be started, and start nothing
+    #[arg(long)]
+    pub explain: bool,
 
     /// How the result is printed
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: Format,
+}
+
+/// What a session sees of the host.
+#[derive(Debug, Clone, Args)]
+pub struct Seen {
+    /// What the session sees of the host; without it `closure` where --closure is given, else `host`
+    #[arg(long, value_name = "VIEW")]
+    pub view: Option<Kind>,
+
+    /// What the closure view shows: a file that lists paths, one a line (store paths where Nix is)
+    #[arg(long, value_name = "FILE")]
+    pub closure: Option<PathBuf>,
+}
+
+impl Seen {
+    /// The closure, for the closure view; none for the host view.
+    ///
+    /// # Errors
+    /// [`Status::Usage`] where the two options do not go together, and those of [`Closure::read`].
+    pub fn closure(&self) -> Outcome<Option<Closure>> {
+        let usage = |message: &str, remedy: &str| Err(Failure::new(Status::Usage, message).remedy(remedy));
+        match (self.view, &self.closure) {
+            (Some(Kind::Host) | None, None) => Ok(None),
+            (Some(Kind::Closure) | None, Some(file)) => Closure::read(file).map(Some),
+            (Some(Kind::Closure), None) => usage("the closure view needs a closure", "name its list with --closure"),
+            (Some(Kind::Host), Some(_)) => {
+                usage("the host view shows no closure", "leave out --closure, or name --view closure")
+            }
+        }
+    }
 }
 
 /// How a result is printed.

@@ -5,8 +5,9 @@
 
 use crate::confine::bwrap::{self, Bwrap};
 use crate::confine::cancel::Cancel;
+use crate::confine::explain::Explanation;
 use crate::confine::proof::{self, Proof};
-use crate::confine::view::{CONFIGURATION, HARNESS_DIRECTORY, HostView, Request};
+use crate::confine::view::{CONFIGURATION, HARNESS_DIRECTORY, Kind, Request, View};
 use crate::document::{self, Front};
 use crate::engine::Engine;
 use crate::files::{self, Draft, Scratch};
@@ -73,12 +74,24 @@ struct Finished {
     cost_cents: u64,
 }
 
-/// Records one session.
+/// What came of the options.
+#[derive(Debug)]
+pub enum Done {
+    /// A recording.
+    Recorded(Recorded),
+    /// How one would be confined. Nothing was started.
+    Explained(Box<Explanation>),
+}
+
+/// Records one session, or explains how it would be confined, where the options ask for that.
 ///
 /// # Errors
 /// Each step's own, as `docs/statuses.md` lists them.
-pub fn record(options: &Record, cancel: &Cancel, progress: Progress) -> Outcome<Recorded> {
-    let prepared = prepare(options, cancel, progress)?;
+pub fn record(options: &Record, cancel: &Cancel, progress: Progress) -> Outcome<Done> {
+    let prepared = match prepare(options, cancel, progress)? {
+        Ready::Prepared(prepared) => *prepared,
+        Ready::Explained(explanation) => return Ok(Done::Explained(explanation)),
+    };
     cancel.check()?;
     let finished = run(&prepared, cancel, progress)
         .and_then(|ended| finish(&prepared, &ended, progress).map_err(Failure::after_spending));
@@ -86,12 +99,20 @@ pub fn record(options: &Record, cancel: &Cancel, progress: Progress) -> Outcome<
         Ok(finished) => {
             let transcript = prepared.out.put().map_err(Failure::after_spending)?;
             let Finished { ending, calls, cost_cents } = finished;
-            Ok(Recorded { transcript, raw: prepared.raw, ending, calls, cost_cents })
+            Ok(Done::Recorded(Recorded { transcript, raw: prepared.raw, ending, calls, cost_cents }))
         }
         // Whatever goes wrong after a session has spent, what it left is kept.
         Err(failure) if failure.spent => Err(keep(prepared, failure, cancel.requested())),
         Err(failure) => Err(failure),
     }
+}
+
+/// What the steps before a session lead to.
+enum Ready<'a> {
+    /// A session.
+    Prepared(Box<Prepared<'a>>),
+    /// In place of one, how it would be confined.
+    Explained(Box<Explanation>),
 }
 
 /// A session that is ready to start: every guard has passed and nothing is spent.
@@ -151,7 +172,7 @@ impl Place {
 }
 
 /// Everything up to the start of the harness, in the order of `docs/architecture.md`.
-fn prepare<'a>(options: &'a Record, cancel: &Cancel, progress: Progress) -> Outcome<Prepared<'a>> {
+fn prepare<'a>(options: &'a Record, cancel: &Cancel, progress: Progress) -> Outcome<Ready<'a>> {
     let at = OffsetDateTime::now_utc();
     bwrap::refuse_root()?;
     let limits = limits(options);
@@ -203,14 +224,18 @@ fn prepare<'a>(options: &'a Record, cancel: &Cancel, progress: Progress) -> Outc
     progress.step("confinement");
     let logs = Scratch::new("headwater-logs-")?;
     let beside = harness.beside();
-    let closure = closure(options.closure.as_deref())?;
-    let view = HostView::new(&Request {
+    let closure = options.seen.closure()?;
+    if let Some(closure) = &closure {
+        closure.refuse_overlap(&corpus, "the corpus", Status::Place)?;
+    }
+    let view = View::new(&Request {
         workspace: place.path(),
         logs: logs.path(),
         harness: harness.program(),
         beside_harness: &beside,
         engine: &engine.path,
-        more: &closure,
+        closure: closure.as_ref(),
+        host_network: true,
     })?;
     if view.workspace().to_str().is_none() {
         let message =
@@ -219,13 +244,11 @@ fn prepare<'a>(options: &'a Record, cancel: &Cancel, progress: Progress) -> Outc
     }
     if view.shows(&corpus) {
         let message = format!("the corpus {} lies in a part of the host that every session sees", corpus.display());
-        return Err(Failure::new(Status::Place, message).remedy("keep the corpus outside of /usr and /etc"));
+        return Err(Failure::new(Status::Place, message).remedy(outside_of_the_view(&view, "the corpus")));
     }
     if let Some(found) = credentials.as_ref().filter(|found| view.shows(&found.source)) {
         let message = format!("the session could read the credentials themselves at {}", found.source.display());
-        return Err(
-            Failure::new(Status::Unconfined, message).remedy("keep them outside of the workspace, /usr and /etc")
-        );
+        return Err(Failure::new(Status::Unconfined, message).remedy(outside_of_the_view(&view, "them")));
     }
     // What the session could replace, the host would run afterwards.
     for program in [&engine.path, &bwrap.path, harness.program()] {
@@ -244,7 +267,7 @@ fn prepare<'a>(options: &'a Record, cancel: &Cancel, progress: Progress) -> Outc
         session: &options.session,
         logs: view.logs(),
         base_url: options.base_url.as_deref(),
-        programs: &closure.iter().map(|path| path.join("bin")).filter(|bin| bin.is_dir()).collect::<Vec<_>>(),
+        programs: view.programs(),
     });
     let expected = Expected {
         config_dir: CONFIGURATION.into(),
@@ -256,6 +279,9 @@ fn prepare<'a>(options: &'a Record, cancel: &Cancel, progress: Progress) -> Outc
     };
     let confined =
         bwrap::Plan { bwrap, view, files: credentials.iter().map(|c| c.file.clone()).collect(), environment, command };
+    if options.explain {
+        return Explanation::of(&confined, &limits).map(|explanation| Ready::Explained(Box::new(explanation)));
+    }
     let (proof, harness_digest) =
         rayon::join(|| proof::prove(&confined, cancel), || File::open(harness.program()).and_then(Digest::of_reader));
     let proof = proof?;
@@ -270,7 +296,10 @@ fn prepare<'a>(options: &'a Record, cancel: &Cancel, progress: Progress) -> Outc
             .remedy("give --out and --raw two names"));
     }
     refuse_in_workspace(&confined.view, &raw, Status::Usage)?;
-    Ok(Prepared {
+    for place in [out.place(), &raw] {
+        refuse_shown(&confined.view, place)?;
+    }
+    Ok(Ready::Prepared(Box::new(Prepared {
         options,
         corpus,
         engine,
@@ -292,7 +321,7 @@ fn prepare<'a>(options: &'a Record, cancel: &Cancel, progress: Progress) -> Outc
         out,
         raw,
         at,
-    })
+    })))
 }
 
 /// The harness, from its start to the end of everything it started.
@@ -490,14 +519,12 @@ fn refuse_two_trees(plan: &Plan, built: &Built, delta: &Delta, baseline: &Manife
     Ok(())
 }
 
-/// The paths that a closure file lists, one a line.
-fn closure(file: Option<&Path>) -> Outcome<Vec<PathBuf>> {
-    let Some(file) = file else { return Ok(Vec::new()) };
-    let text = std::fs::read_to_string(file).map_err(|e| {
-        Failure::new(Status::Usage, format!("the closure {}: {e}", file.display()))
-            .remedy("name a file that lists paths")
-    })?;
-    Ok(text.lines().filter(|line| !line.is_empty()).map(PathBuf::from).collect())
+/// Where `what` belongs, which the view shows and may not.
+fn outside_of_the_view(view: &View, what: &str) -> String {
+    match view.kind() {
+        Kind::Host => format!("keep {what} outside of the workspace, /usr and /etc"),
+        Kind::Closure => format!("keep {what} outside of the workspace and of the closure's paths"),
+    }
 }
 
 /// What the session may hold of the host's credentials: nothing for a harness that drives no model.
@@ -531,7 +558,7 @@ fn refuse_shared_names(host: &init::Names, workspace: &init::Names) -> Outcome<(
 }
 
 /// Refuses a path of the recorder's own that lies where the session can write.
-fn refuse_in_workspace(view: &HostView, path: &Path, status: Status) -> Outcome<()> {
+fn refuse_in_workspace(view: &View, path: &Path, status: Status) -> Outcome<()> {
     // What is not there yet is where its directory is.
     let there = path.canonicalize().or_else(|_| {
         let path = std::path::absolute(path)?;
@@ -540,6 +567,16 @@ fn refuse_in_workspace(view: &HostView, path: &Path, status: Status) -> Outcome<
     if there.is_ok_and(|there| there.starts_with(view.workspace())) {
         let message = format!("{} lies in the workspace, where the session can write it", path.display());
         return Err(Failure::new(status, message).remedy("keep it outside of the workspace"));
+    }
+    Ok(())
+}
+
+/// Refuses a place for what a recording writes that the session would see: what others have left there, it would too.
+fn refuse_shown(view: &View, path: &Path) -> Outcome<()> {
+    let directory = path.parent().unwrap_or(path);
+    if view.shows(directory) {
+        let message = format!("{} lies in what the session sees of the host", path.display());
+        return Err(Failure::new(Status::Usage, message).remedy(outside_of_the_view(view, "it")));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Counts and digests are ours. A name that the session or its provider could choose is put into code marks.
 
 use crate::confine::proof::Proof;
-use crate::confine::view::HostView;
+use crate::confine::view::View;
 use crate::document::{Statement, code};
 use crate::harness::drive::{Ended, Limits};
 use crate::transform::ending::Ending;
@@ -24,7 +24,7 @@ pub struct Facts<'a> {
     /// What the no-op showed.
     pub proof: &'a Proof,
     /// The view.
-    pub view: &'a HostView,
+    pub view: &'a View,
     /// The kernel's release.
     pub kernel: &'a str,
     /// Where the harness finds its provider, where that is not the first party's address.
@@ -75,8 +75,7 @@ pub fn statements(facts: &Facts<'_>) -> Vec<Statement> {
 }
 
 fn confinement(facts: &Facts<'_>) -> String {
-    let items: Vec<_> =
-        facts.view.items().iter().filter(|i| i.path != facts.view.workspace()).map(|i| code(&i.to_string())).collect();
+    let items: Vec<_> = facts.view.stated().map(|i| code(&i.to_string())).chain(facts.view.closure_summary()).collect();
     let shares_network = facts.proof.shared_namespaces.iter().any(|n| n == "net");
     let network =
         if shares_network { "The network is the host's: this channel is open." } else { "The network is its own." };
@@ -91,10 +90,11 @@ fn confinement(facts: &Facts<'_>) -> String {
         proof.landlock.abi, proof.filter, proof.attacks
     );
     format!(
-        "{} on Linux {}, host view, namespaces of its own: {}. No capability in any set, no new privileges, an \
+        "{} on Linux {}, {} view, namespaces of its own: {}. No capability in any set, no new privileges, an \
          environment of a fixed list. Besides its workspace the session saw {}. {held} {network}",
         code(&facts.proof.bwrap),
         code(facts.kernel),
+        facts.view.kind(),
         facts.proof.own_namespaces.join(", "),
         items.join(", "),
     )

@@ -3,7 +3,7 @@
 use crate::confine::landlock::{Network, Rules};
 use crate::confine::launcher::SAYS;
 use crate::confine::seccomp::Program;
-use crate::confine::view::{HostView, Item, Shown};
+use crate::confine::view::{Item, Shown, View};
 use crate::status::{Failure, Outcome, Status};
 use nix::unistd::{AccessFlags, access, geteuid};
 use std::ffi::{OsStr, OsString};
@@ -116,7 +116,7 @@ pub struct Plan {
     /// The bwrap that starts it.
     pub bwrap: Bwrap,
     /// What it sees.
-    pub view: HostView,
+    pub view: View,
     /// Files that are put into the view's memory, each below a [`Shown::Memory`] item.
     pub files: Vec<MemoryFile>,
     /// Its whole environment.
@@ -147,8 +147,8 @@ impl Plan {
 
     /// The files that exist inside only: where, with which permissions, and what they hold.
     pub(super) fn in_memory(&self) -> impl Iterator<Item = (&Path, u32, &[u8])> {
-        let given = self.view.items().iter().filter_map(|item| match item.shown {
-            Shown::Given(bytes) => Some((item.path.as_path(), 0o444, bytes)),
+        let given = self.view.items().iter().filter_map(|item| match &item.shown {
+            Shown::Given(bytes) => Some((item.path.as_path(), 0o444, bytes.as_ref())),
             _ => None,
         });
         given.chain(self.files.iter().map(|file| (file.path.as_path(), file.mode, file.bytes.as_slice())))
@@ -157,6 +157,12 @@ impl Plan {
     /// The options of bwrap, in full and without the command. `files` are descriptors of the files in memory, in order.
     #[must_use]
     pub fn options(&self, files: &[RawFd]) -> Vec<OsString> {
+        self.option_lines(files).concat()
+    }
+
+    /// The same, each option with its values, and with what has to stand before it.
+    #[must_use]
+    pub fn option_lines(&self, files: &[RawFd]) -> Vec<Vec<OsString>> {
         let mut out = Options::default();
         for flag in ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"] {
             out.add(&[&flag]);
@@ -180,11 +186,11 @@ impl Plan {
 }
 
 #[derive(Default)]
-struct Options(Vec<OsString>);
+struct Options(Vec<Vec<OsString>>);
 
 impl Options {
     fn add(&mut self, words: &[&dyn AsRef<OsStr>]) {
-        self.0.extend(words.iter().map(|word| word.as_ref().to_owned()));
+        self.0.push(words.iter().map(|word| word.as_ref().to_owned()).collect());
     }
 
     fn item(&mut self, item: &Item) {
@@ -219,10 +225,19 @@ const APPARMOR: &str = "AppArmor keeps user namespaces from programs without a p
 const NESTED: &str = "record on the host itself, or give the container an unmasked /proc \
      (docker and podman: --security-opt systempaths=unconfined --security-opt seccomp=unconfined)";
 
+const LAUNCHER_NEEDS: &str = "the view needs the loader and the libraries that this program is linked with, by the \
+     names that ldd prints of it: list them, or their store paths, in the file of --closure";
+
 fn diagnose_on(errors: &str, apparmor: bool) -> Failure {
     if let Some(said) = errors.lines().find_map(|line| line.strip_prefix(SAYS)) {
         return Failure::new(Status::Unconfined, format!("the session cannot be confined: {said}"))
             .remedy("run `headwater-recorder doctor`");
+    }
+    // The loader's own words, GNU's and musl's.
+    let loader = ["error while loading shared libraries: ", "Error loading shared library "];
+    if let Some(said) = errors.lines().find_map(|line| loader.iter().find_map(|words| line.split_once(words))) {
+        let message = format!("the view lacks a library that the launcher is linked with: {}", said.1);
+        return Failure::new(Status::Unconfined, message).remedy(LAUNCHER_NEEDS);
     }
     let said = errors.lines().rev().find_map(|line| line.strip_prefix("bwrap: ")).unwrap_or(errors).trim();
     let holds = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
@@ -257,9 +272,7 @@ fn diagnose_on(errors: &str, apparmor: bool) -> Failure {
         return unconfined("this bwrap is too old", "install bubblewrap 0.8 or later");
     }
     if holds(&["execvp"]) {
-        let remedy = "the view needs the loader and the libraries that this program is linked with: where they are in a \
-             store, list their store paths with --closure";
-        return unconfined("the launcher cannot be executed in the view", remedy);
+        return unconfined("the launcher cannot be executed in the view", LAUNCHER_NEEDS);
     }
     if holds(&["Can't find source path", "Can't get type of source", "Can't bind mount", "Can't create"]) {
         return unconfined("an item of the view cannot be put in place", "check that this user can read it");
@@ -346,6 +359,20 @@ mod tests {
             assert_eq!((failure.status, failure.spent), (status, false), "{said}");
             assert!(failure.message.contains(cause) && failure.message.ends_with(said), "{failure}");
             assert!(failure.remedy.as_ref().unwrap().contains(remedy), "{:?}", failure.remedy);
+        }
+    }
+
+    #[test]
+    fn a_library_that_the_launcher_lacks_is_named() {
+        for said in [
+            "/opt/headwater/launcher: error while loading shared libraries: libgcc_s.so.1: cannot open shared object \
+             file: No such file or directory",
+            "Error loading shared library libgcc_s.so.1: No such file or directory (needed by /opt/headwater/launcher)",
+        ] {
+            let failure = diagnose_on(&format!("{said}\n"), false);
+            assert_eq!((failure.status, failure.spent), (Status::Unconfined, false));
+            assert!(failure.message.contains("linked with: libgcc_s.so.1"), "{failure}");
+            assert!(failure.remedy.unwrap().contains("--closure"));
         }
     }
 

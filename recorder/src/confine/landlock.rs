@@ -5,7 +5,7 @@
 //! refused wherever no rule gives it.
 
 use crate::confine::sys;
-use crate::confine::view::{HostView, Item, Shown};
+use crate::confine::view::{Item, Shown, View};
 use crate::status::{Failure, Outcome, Status};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, PathFd, Ruleset,
@@ -49,6 +49,12 @@ impl Use {
         rights & AccessFs::from_all(abi)
     }
 
+    /// The rights of a directory where the kernel has Landlock's `abi`, by their names.
+    #[must_use]
+    pub fn names(self, abi: i32) -> Vec<String> {
+        self.rights(ABI::from(abi)).iter().map(|right| format!("{right:?}")).collect()
+    }
+
     const fn words(self) -> &'static str {
         match self {
             Self::List => "list",
@@ -76,6 +82,14 @@ pub struct Rule {
     pub may: Use,
 }
 
+impl Rule {
+    /// The path, inside.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        Path::new(&self.path)
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", Path::new(&self.path).display(), self.may.words())
@@ -97,7 +111,7 @@ impl Rules {
     ///
     /// # Errors
     /// [`Status::Unconfined`] where the kernel has no Landlock.
-    pub fn of(view: &HostView, network: Network) -> Outcome<Self> {
+    pub fn of(view: &View, network: Network) -> Outcome<Self> {
         let abi = sys::landlock_abi().map_err(|e| no_landlock(&e))?;
         let mut files = vec![Rule { path: "/".into(), may: Use::List }];
         for item in view.items() {

@@ -6,6 +6,7 @@
 //! - [`seccomp`]: the system calls that a session has no use for, and the filter that refuses them.
 //! - [`launcher`]: what applies the two inside, and becomes the harness.
 //! - [`proof`]: all of this tried on this host, and attacked, before anything is spent; `selftest` is its part inside.
+//! - [`explain`]: the whole confinement in words, for a session that is not started.
 //! - [`sandbox`]: one process tree inside the view: started, released, signalled, ended whole.
 //! - [`cancel`]: the request to stop, by a signal to the recorder or by its caller.
 //! - [`memory`]: bytes handed over in sealed memory, so that they touch no disk.
@@ -13,6 +14,7 @@
 
 pub mod bwrap;
 pub mod cancel;
+pub mod explain;
 pub mod landlock;
 pub mod launcher;
 pub mod memory;

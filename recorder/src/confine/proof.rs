@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::confine::selftest::Attacks;
     use crate::confine::testing::{Place, as_ordinary_user, other_bwrap, printed};
-    use crate::confine::view::HostView;
+    use crate::confine::view::View;
     use std::os::unix::fs::PermissionsExt;
     use std::process::Command;
 
@@ -237,8 +237,8 @@ mod tests {
             String::from_utf8(output.stdout).unwrap()
         };
         let before = tree();
-        let of_host = |view: HostView| place.plan_of(view);
-        let plan = of_host(HostView::of_root(&root, &place.request(&[])).unwrap());
+        let of_host = |view: View| place.plan_of(view);
+        let plan = of_host(View::of_root(&root, &place.request(&[])).unwrap());
         proved(&plan).unwrap();
         let script = "ls -A /etc/claude-code; cat /etc/resolv.conf; ls -A /run /run/resolve; \
                       touch /etc/claude-code/managed-settings.json 2>/dev/null; echo $?";
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(tree(), before);
 
         // Where the mask is not in the view, the stand-in sees it.
-        let mut bare = HostView::of_root(&root, &place.request(&[])).unwrap();
+        let mut bare = View::of_root(&root, &place.request(&[])).unwrap();
         bare.unmask();
         let refused = proved(&of_host(bare)).unwrap_err();
         assert!(refused.status == Status::Unconfined && refused.message.contains("/etc/claude-code"), "{refused}");

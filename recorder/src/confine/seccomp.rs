@@ -39,7 +39,9 @@ impl Answer {
         }
     }
 
-    const fn name(self) -> &'static str {
+    /// The name of the error.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::NotPermitted => "EPERM",
             Self::NotThere => "ENOSYS",
@@ -87,20 +89,35 @@ pub struct Rule {
     on: Where,
 }
 
+impl Rule {
+    /// Which uses of its calls are refused, in words. Arguments are counted from 0.
+    #[must_use]
+    pub fn uses(&self) -> String {
+        let listed = |values: &[u32]| values.iter().map(|v| format!("{v:#x}")).collect::<Vec<_>>().join(", ");
+        match self.when {
+            When::Always => "always".into(),
+            When::Is { argument, mask: u32::MAX, values } => format!("argument {argument} is {}", listed(values)),
+            When::Is { argument, mask, values } => format!("argument {argument} & {mask:#x} is {}", listed(values)),
+            When::IsNot { argument, values } => format!("argument {argument} is not {}", listed(values)),
+            When::HasAny { argument, bits } => format!("argument {argument} has a bit of {bits:#x}"),
+        }
+    }
+
+    /// On which kernels it stands, in words.
+    #[must_use]
+    pub const fn kernels(&self) -> &'static str {
+        match self.on {
+            Where::Everywhere => "all",
+            Where::WithoutUnixPaths => "Landlock ABI 8 and older",
+            Where::WithUnixPaths => "Landlock ABI 9 and newer",
+        }
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.calls.iter().map(|(name, _)| *name).collect();
-        let listed = |values: &[u32]| values.iter().map(|v| format!("{v:#x}")).collect::<Vec<_>>().join(", ");
-        write!(f, "{:15} {}", self.answer.name(), names.join(" "))?;
-        match self.when {
-            When::Always => {}
-            When::Is { argument, mask: u32::MAX, values } => write!(f, " (argument {argument} is {})", listed(values))?,
-            When::Is { argument, mask, values } => {
-                write!(f, " (argument {argument} & {mask:#x} is {})", listed(values))?;
-            }
-            When::IsNot { argument, values } => write!(f, " (argument {argument} is not {})", listed(values))?,
-            When::HasAny { argument, bits } => write!(f, " (argument {argument} & {bits:#x})")?,
-        }
+        write!(f, "{:15} {} ({})", self.answer.name(), names.join(" "), self.uses())?;
         write!(f, ": {}", self.why)
     }
 }

@@ -4,7 +4,7 @@ use crate::confine::bwrap::{Bwrap, Plan};
 use crate::confine::cancel::Cancel;
 use crate::confine::memory::sealed;
 use crate::confine::sandbox::{Sandbox, Step};
-use crate::confine::view::{HARNESS, HARNESS_DIRECTORY, HostView, Request};
+use crate::confine::view::{HARNESS, HARNESS_DIRECTORY, Request, View};
 use nix::unistd::geteuid;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -105,8 +105,8 @@ impl Place {
         place
     }
 
-    pub fn view(&self) -> HostView {
-        HostView::new(&self.request(&[("script", &self.script)])).unwrap()
+    pub fn view(&self) -> View {
+        View::new(&self.request(&[("script", &self.script)])).unwrap()
     }
 
     pub fn request<'a>(&'a self, beside_harness: &'a [(&'a str, &'a Path)]) -> Request<'a> {
@@ -116,7 +116,8 @@ impl Place {
             harness: Path::new("/bin/sh"),
             beside_harness,
             engine: Path::new("/usr/bin/true"),
-            more: &[],
+            closure: None,
+            host_network: true,
         }
     }
 
@@ -124,7 +125,7 @@ impl Place {
         self.plan_of(self.view())
     }
 
-    pub fn plan_of(&self, view: HostView) -> Plan {
+    pub fn plan_of(&self, view: View) -> Plan {
         let script = Path::new(HARNESS_DIRECTORY).join("script");
         Plan {
             bwrap: Bwrap::find(None, Some(OsStr::new("/usr/local/bin:/usr/bin:/bin"))).unwrap(),

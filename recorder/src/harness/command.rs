@@ -2,7 +2,7 @@
 
 use crate::confine::view::{CONFIGURATION, ENGINE_DIRECTORY, HARNESS};
 use crate::status::{Failure, Outcome, Status};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The tools that every arm has, and may use: the same list says which exist in a session, because the permission mode
@@ -14,9 +14,6 @@ pub const TOOLS: [&str; 10] =
 pub const DENIED_TOOLS: [&str; 2] = ["WebFetch", "WebSearch"];
 /// The file in which a workspace declares its MCP servers.
 pub const MCP_FILE: &str = ".mcp.json";
-
-/// Where the programs of the host are found inside, after the engine.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What of a command line differs from session to session.
 #[derive(Debug, Clone, Copy, Default)]
@@ -94,7 +91,7 @@ pub struct Surroundings<'a> {
     pub logs: &'a Path,
     /// The base URL of the provider, where it is not the harness's own.
     pub base_url: Option<&'a str>,
-    /// Where more programs are found, before those of the host.
+    /// Where programs are found inside, after the engine.
     pub programs: &'a [PathBuf],
 }
 
@@ -102,7 +99,7 @@ pub struct Surroundings<'a> {
 #[must_use]
 pub fn environment(surroundings: &Surroundings<'_>) -> Vec<(OsString, OsString)> {
     let mut path = OsString::from(ENGINE_DIRECTORY);
-    for directory in surroundings.programs.iter().map(|directory| directory.as_os_str()).chain([OsStr::new(PATH)]) {
+    for directory in surroundings.programs {
         path.push(":");
         path.push(directory);
     }
@@ -222,8 +219,9 @@ mod tests {
 
     #[test]
     fn the_environment_is_its_list_and_no_more() {
+        let programs = ["/store/a/bin", "/usr/bin"].map(PathBuf::from);
         let surroundings =
-            Surroundings { session: "s 1", logs: Path::new("/batch/logs"), base_url: None, programs: &[] };
+            Surroundings { session: "s 1", logs: Path::new("/batch/logs"), base_url: None, programs: &programs };
         let lines: Vec<String> = environment(&surroundings)
             .into_iter()
             .map(|(name, value)| format!("{}={}", name.into_string().unwrap(), value.into_string().unwrap()))
@@ -240,15 +238,11 @@ mod tests {
                 "HEADWATER_SHADOW_LOG_DIR=/batch/logs",
                 "HOME=/opt/headwater/config",
                 "LANG=C.UTF-8",
-                "PATH=/opt/headwater/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                "PATH=/opt/headwater/bin:/store/a/bin:/usr/bin",
                 "TMPDIR=/tmp",
                 "TZ=UTC",
             ]
         );
-        let programs = [PathBuf::from("/store/a/bin")];
-        let with_programs = environment(&Surroundings { programs: &programs, ..surroundings });
-        let path = with_programs.iter().find(|(name, _)| name == "PATH").unwrap();
-        assert!(path.1.to_str().unwrap().starts_with("/opt/headwater/bin:/store/a/bin:/usr/local/sbin:"));
         let with_url = environment(&Surroundings { base_url: Some("http://127.0.0.1:9"), ..surroundings });
         assert_eq!(with_url.len(), lines.len() + 2);
         assert!(with_url.contains(&("NO_PROXY".into(), "127.0.0.1".into())));
