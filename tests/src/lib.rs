@@ -2,6 +2,7 @@
 //!
 //! - [`bins`]: the workspace's binaries, built once.
 //! - [`user`]: an ordinary user to run them as, whoever runs the tests.
+//! - [`closure`]: the paths of this host's tools, for the closure view.
 //! - [`corpus`]: the sample corpus as a repository of that user.
 //! - [`offline`]: a network namespace with loopback only, with the scripted provider in it.
 //! - [`real`]: the real harness at its pinned version.
@@ -10,6 +11,7 @@
 //! Nothing here skips a test. Where the real harness cannot be had, its tests say so in one line.
 
 pub mod bins;
+pub mod closure;
 pub mod corpus;
 pub mod offline;
 pub mod real;

@@ -172,6 +172,12 @@ impl Take<'_> {
         self
     }
 
+    /// What an option is set to.
+    #[must_use]
+    pub fn option(&self, option: &str) -> Option<&OsStr> {
+        self.options.get(option).map(OsString::as_os_str)
+    }
+
     /// Leaves an option out.
     #[must_use]
     pub fn without(mut self, option: &str) -> Self {
