@@ -56,7 +56,9 @@ pub fn file(user: &User, name: &str, paths: &[PathBuf]) -> Result<PathBuf> {
     user.file(name, lines)
 }
 
-fn found(name: &str) -> Option<PathBuf> {
+/// A program of the `PATH`.
+#[must_use]
+pub fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let directories = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
     directories.map(|directory| directory.join(name)).find(|path| path.is_file())

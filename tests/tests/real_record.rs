@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use headwater_contract::digest::Digest;
 use headwater_contract::transcript::{self, Answer, Call, Event, Transcript};
 use headwater_tests::bins::bin;
+use headwater_tests::closure;
 use headwater_tests::corpus::{commit, corpus};
 use headwater_tests::offline::{Offline, PROVIDER};
 use headwater_tests::real;
@@ -765,6 +766,24 @@ fn a_harness_that_its_own_session_ends_is_a_failed_harness() {
     let ran = host.record("WM-PR-0001", &session(&[bash("kill -9 $PPID; sleep 5")], "For 400 days."), &[]).unwrap();
     assert_eq!(ran.status(), Some(10), "{}", ran.said());
     assert!(ran.said().contains("signal 9") && !ran.out.exists() && ran.raw.exists(), "{}", ran.said());
+}
+
+#[test]
+fn the_harness_works_in_a_closure_and_its_commands_see_nothing_else() {
+    let host = host!();
+    let (recorder, engine) = (bin(&host.user, "headwater-recorder").unwrap(), bin(&host.user, "headwater").unwrap());
+    let paths = closure::closure(&host.user, &[&recorder, &engine, &host.harness]).unwrap();
+    let file = closure::file(&host.user, "tools.paths", &paths).unwrap();
+    let look = "ls /; cat /usr/share/doc/* /etc/shadow; git log --oneline; id -un; headwater --version; echo all-well";
+    let calls = [read("docs/specs/retention-classes.md"), bash(look), tool("Grep", json!({"pattern": "retention"}))];
+    let more = ["--view", "closure", "--closure", file.to_str().unwrap()];
+    let recorded = host.recorded("WM-PR-0001", &session(&calls, "For 400 days."), &more).unwrap();
+    assert_eq!((recorded.tools(), recorded.verdict()), (vec!["Read", "Bash", "Grep"], "satisfied"));
+    let result = &recorded.ran.results()[1];
+    let shown: Vec<_> =
+        ["home", "root", "var", "srv", "run"].into_iter().filter(|n| result.lines().any(|l| l == *n)).collect();
+    assert!(result.contains("all-well") && result.contains("session") && shown.is_empty(), "{shown:?}: {result}");
+    assert!(recorded.text.contains(", closure view,"), "{}", recorded.text);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use headwater_tests::bins::bin;
 use headwater_tests::closure;
-use headwater_tests::recording::{Studio, Take};
+use headwater_tests::recording::{Studio, Take, Taken};
 use serde_json::{Value, json};
 
 /// A session of one `Bash` call.
@@ -228,5 +228,89 @@ fn a_session_that_is_explained_is_not_started_and_is_the_one_that_would_be() -> 
         }
         text.left_nothing();
     }
+    Ok(())
+}
+
+/// A root directory as a Nix host has it: everything in a store, `/usr` empty, `/etc` links. The programs and libraries
+/// are this host's own, and find each other by links from `/lib` and the loader's place into the store.
+struct NixHost {
+    root: PathBuf,
+    closure: Vec<PathBuf>,
+}
+
+const STORE: &str = "nix/store/0123456789abcdfghijklmnpqrsvwxyz-tools";
+
+impl NixHost {
+    fn new(studio: &Studio) -> Result<Self> {
+        let root = studio.user.directory("nix-host")?;
+        let store = root.join(STORE);
+        let etc = root.join("nix/store/zyxwvsrqpnmlkjihgfdcba9876543210-etc/etc");
+        for directory in [&store.join("bin"), &store.join("lib"), &etc] {
+            fs::create_dir_all(directory)?;
+        }
+        for name in ["bin", "dev", "etc", "lib64", "proc", "tmp", "usr"] {
+            fs::create_dir(root.join(name))?;
+        }
+        let link = |target: &str, place: &str| std::os::unix::fs::symlink(target, root.join(place));
+        link(&format!("/{STORE}/lib"), "lib")?;
+        link(&format!("/{STORE}/bin/sh"), "bin/sh")?;
+        link("/nix/store/zyxwvsrqpnmlkjihgfdcba9876543210-etc/etc", "etc/static")?;
+        for name in ["passwd", "group", "hosts", "resolv.conf", "nsswitch.conf"] {
+            fs::write(etc.join(name), "")?;
+            link(&format!("/etc/static/{name}"), &format!("etc/{name}"))?;
+        }
+        let mut closure = vec![Path::new("/").join(STORE), "/lib".into()];
+        let bwrap = closure::found("bwrap").context("bwrap")?;
+        let programs = closure::closure(&studio.user, &[&studio.recorder, &studio.engine, &bwrap])?;
+        for path in programs.iter().chain([&bwrap, &studio.recorder, &studio.engine]).filter(|path| path.is_file()) {
+            let name = path.file_name().context("a name")?;
+            let is_library = name.to_string_lossy().contains(".so");
+            fs::copy(path, store.join(if is_library { "lib" } else { "bin" }).join(name))?;
+            // The one library that is named by its place.
+            if name.to_string_lossy().starts_with("ld-") {
+                link(&format!("/{STORE}/lib/{}", name.display()), &path.to_string_lossy()[1..])?;
+                closure.push(path.clone());
+            }
+        }
+        studio.user.give(&root)?;
+        Ok(Self { root, closure })
+    }
+
+    /// `take` on that host, by its programs alone.
+    fn run(&self, studio: &Studio, take: &Take<'_>) -> Result<Taken> {
+        let command = take.command();
+        let mut outer = studio.user.command("bwrap");
+        outer.args(["--unshare-user", "--unshare-pid", "--die-with-parent", "--bind"]).arg(&self.root).arg("/");
+        outer.args(["--proc", "/proc", "--dev", "/dev", "--bind", "/tmp", "/tmp", "--clearenv"]);
+        for (name, value) in command.get_envs().filter(|(name, _)| *name != "PATH") {
+            outer.arg("--setenv").arg(name).arg(value.unwrap_or_default());
+        }
+        outer.args(["--setenv", "PATH", &format!("/{STORE}/bin"), "--"]);
+        outer.arg(format!("/{STORE}/bin/headwater-recorder")).args(command.get_args());
+        let output = outer.output()?;
+        take.taken(&output)
+    }
+}
+
+#[test]
+fn a_host_without_usr_and_with_an_etc_of_links_records_with_a_closure() -> Result<()> {
+    let studio = Studio::new()?;
+    let host = NixHost::new(&studio)?;
+    let file = closure::file(&studio.user, "store.paths", &host.closure)?;
+    let command = "ls / /usr /etc /nix/store; printf '#!/usr/bin/env bash\\necho env\\n' > s && chmod +x s && ./s && \
+                   git init -q r && id -un && /bin/sh -c 'echo all-well'";
+    let engine = format!("/{STORE}/bin/headwater");
+    let take = studio
+        .take("nix")?
+        .script(&bash(command))?
+        .set("--engine", &engine)
+        .with(&["--closure", file.to_str().context("UTF-8")?]);
+    let taken = host.run(&studio, &take)?;
+    taken.recorded()?;
+    let raw = String::from_utf8(taken.raw.context("the raw log")?)?;
+    assert!(raw.contains("all-well") && raw.contains("0123456789abcdfghijklmnpqrsvwxyz-tools"), "{raw}");
+    assert!(!raw.contains("static") && !raw.contains("-etc\\n"), "{raw}");
+    // The host view of such a host holds nothing that could run.
+    host.run(&studio, &studio.take("nix-host-view")?.set("--engine", &engine))?.refused(12, &["launcher", "--closure"]);
     Ok(())
 }

@@ -157,6 +157,7 @@ impl Explanation {
         if !left_out.is_empty() {
             out.push_str(&format!("# not held by it: {}\n", left_out.join("; ")));
         }
+        out.push_str("# of a line, a file has the rights that files can have\n");
         for rule in rules {
             out.push_str(&format!("{}: {}\n", quoted(&rule.path), rule.rights.join(" ")));
         }
@@ -212,6 +213,7 @@ fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
     use crate::confine::bwrap::MemoryFile;
+    use crate::confine::landlock::{NEWEST, Use};
     use crate::confine::testing::Place;
     use crate::confine::view::CONFIGURATION;
     use std::path::Path;
@@ -249,6 +251,35 @@ mod tests {
         assert!(rights("/usr").contains(&"Execute".to_owned()) && !rights("/usr").contains(&"WriteFile".to_owned()));
         assert_eq!(explanation.seccomp.rules.len(), seccomp::rules(explanation.landlock.abi).count());
         assert_eq!(explanation.seccomp.digest, restrictions.filter.digest().to_string());
+    }
+
+    /// The rows of the table behind a heading of `docs/confinement.md`.
+    fn documented(heading: &str) -> Vec<String> {
+        let page = include_str!("../../../docs/confinement.md");
+        let section = page.split(&format!("\n## {heading}\n")).nth(1).unwrap();
+        let table = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+        table.skip(2).map(str::to_owned).collect()
+    }
+
+    // The page is that of the architecture with the longer list.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn every_rule_of_the_filter_is_documented_and_no_other() {
+        let row = |rule: &seccomp::Rule| {
+            let calls: Vec<_> = rule.calls.iter().map(|(name, _)| format!("`{name}`")).collect();
+            let (uses, answer) = (rule.uses(), rule.answer.name());
+            format!("| {} | {uses} | `{answer}` | {} | {} |", calls.join(" "), rule.kernels(), rule.why)
+        };
+        assert_eq!(documented("System calls"), seccomp::RULES.iter().map(row).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_rights_of_every_kind_of_item_are_documented_and_no_other() {
+        let code = Use::ALL.map(|may| {
+            let rights: Vec<_> = may.names(NEWEST).into_iter().map(|name| format!("`{name}`")).collect();
+            format!("| {may} | {} |", rights.join(" "))
+        });
+        assert_eq!(documented("Landlock"), code);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The newest ABI of which every right is known here.
-const NEWEST: i32 = ABI::V10 as i32;
+pub const NEWEST: i32 = ABI::V10 as i32;
 
 /// What a session may do with a path and with everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,16 @@ pub enum Use {
     Write,
 }
 
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words())
+    }
+}
+
 impl Use {
+    /// Every use.
+    pub const ALL: [Self; 4] = [Self::List, Self::Read, Self::Devices, Self::Write];
+
     fn rights(self, abi: ABI) -> BitFlags<AccessFs> {
         let rights = match self {
             Self::List => AccessFs::ReadDir.into(),
@@ -92,7 +101,7 @@ impl Rule {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", Path::new(&self.path).display(), self.may.words())
+        write!(f, "{}: {}", Path::new(&self.path).display(), self.may)
     }
 }
 
