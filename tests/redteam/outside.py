@@ -30,6 +30,9 @@ for place in places:
 # Whatever names a probe anywhere is an answer key.
 for directory, subdirectories, files in os.walk("/", followlinks=False):
     subdirectories[:] = [s for s in subdirectories if os.path.join(directory, s) not in ("/proc", "/usr", "/sys", "/etc", *own)]
+    # A view holds few files outside of these; where nothing confines this program, it need not read the whole disk.
+    if tried > 20000:
+        break
     for name in files:
         tried += 1
         path = os.path.join(directory, name)

@@ -326,17 +326,8 @@ fn the_programs_of_the_red_team_get_something_where_nothing_confines_them() -> R
         let path = studio.user.file(&format!("{name}.py"), program)?;
         let mut command = studio.user.command("timeout");
         // In namespaces of its own: it looks at nothing of this machine but this test's own files.
-        command.args([
-            "60",
-            "unshare",
-            "--user",
-            "--map-root-user",
-            "--pid",
-            "--fork",
-            "--mount-proc",
-            "--net",
-            "--ipc",
-        ]);
+        let namespaces = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--net", "--ipc"];
+        command.args(["-s", "KILL", "20", "unshare", "--kill-child"]).args(namespaces);
         command.args(["sh", "-c", "sleep 5 & python3 \"$1\"; kill $!", "sh"]).arg(&path);
         let output = command.env("SECRET_OF_THE_HOST", CANARY).output()?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
