@@ -324,17 +324,23 @@ impl Program {
         Self(out.0)
     }
 
-    /// The digest of the program as the kernel gets it.
+    /// The program as the kernel gets it: eight bytes a line.
     #[must_use]
-    pub fn digest(&self) -> Digest {
-        let bytes = self.0.iter().flat_map(|(code, yes, no, k)| {
+    pub fn bytes(&self) -> Vec<u8> {
+        let lines = self.0.iter().flat_map(|(code, yes, no, k)| {
             let mut bytes = [0; 8];
             bytes[..2].copy_from_slice(&code.to_le_bytes());
             bytes[2..4].copy_from_slice(&[*yes, *no]);
             bytes[4..].copy_from_slice(&k.to_le_bytes());
             bytes
         });
-        Digest::of(&bytes.collect::<Vec<_>>())
+        lines.collect()
+    }
+
+    /// The digest of [`bytes`](Self::bytes).
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.bytes())
     }
 
     /// Puts this process and all that it becomes and starts under the filter, for good.
